@@ -1,0 +1,145 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Verb is what a call asks for.
+type Verb string
+
+// The verbs. Unknown is a complete with the outcome unknown, Cancel a release by owner.
+const (
+	Reserve  Verb = "reserve"
+	Complete Verb = "complete"
+	Unknown  Verb = "unknown"
+	Release  Verb = "release"
+	Cancel   Verb = "cancel"
+	Renew    Verb = "renew"
+	Get      Verb = "get"
+)
+
+// Call is one call, sent once. Begin and End are when it was sent and when its answer came, in nanoseconds of
+// one monotonic clock.
+type Call struct {
+	Verb  Verb   `json:"verb"`
+	Key   string `json:"key"`
+	Owner string `json:"owner,omitempty"` // of reserve and cancel
+	Token uint64 `json:"token,omitempty"` // of the others but get
+	Body  string `json:"body,omitempty"`  // of complete
+
+	// The key's policies, the same in each of its calls. 0 = does not end within the history.
+	Lease     time.Duration `json:"lease,omitempty"`
+	Retention time.Duration `json:"retention,omitempty"` // under hold only
+	Retry     bool          `json:"retry,omitempty"`     // on_lapse
+
+	Begin int64 `json:"begin"`
+	End   int64 `json:"end"`
+}
+
+// Answer is what a call was told. Members that the verb's answer does not have are zero.
+type Answer struct {
+	Lost     bool   `json:"lost,omitempty"` // no answer, or 503
+	Outcome  string `json:"outcome"`        // ok, reserved, replayed, or a problem code
+	State    string `json:"state,omitempty"`
+	Token    uint64 `json:"token,omitempty"`
+	Owner    string `json:"owner,omitempty"`
+	Attempt  int    `json:"attempt,omitempty"`
+	Repeated bool   `json:"repeated,omitempty"`
+	Body     string `json:"body,omitempty"`
+}
+
+// never is a time that does not come within a history, and the end of a call whose answer was lost.
+const never = math.MaxInt64
+
+// Operation is a call with its answer, by client, in porcupine's form.
+func Operation(client int, c Call, a Answer) porcupine.Operation {
+	op := porcupine.Operation{ClientId: client, Input: c, Output: a, Call: c.Begin, Return: c.End}
+	if a.Lost {
+		op.Return = never
+	}
+	return op
+}
+
+// Operations is a call with its answer, with what its node may have done for it before: a reserve that took longer than its
+// lease may have had the key, by a try whose end the node was not told, and lost it to others before it got what it was
+// told in the end. That try is a call of its own, whose answer was lost. Nobody knew of it, so nobody ran by it.
+func Operations(client int, c Call, a Answer) []porcupine.Operation {
+	ops := []porcupine.Operation{Operation(client, c, a)}
+	if c.Verb == Reserve && c.Retry && a.Outcome == "reserved" && c.End >= Earliest(c.Begin, c.Lease) {
+		ops = append(ops, Operation(client, c, Answer{Lost: true}))
+	}
+	return ops
+}
+
+// Earliest is when something of a length that began at begin or later may be over: the cluster's time may run
+// at 101 %, and is cut to milliseconds. 0 = never.
+func Earliest(begin int64, length time.Duration) int64 {
+	if length == 0 {
+		return never
+	}
+	return begin + int64(length-length/50-20*time.Millisecond)
+}
+
+// Model judges the histories of any number of keys, each by itself.
+var Model = porcupine.Model{
+	Partition: partition,
+	Init:      func() any { return state{} },
+	Step: func(s, in, out any) (bool, any) {
+		c, a := in.(Call), out.(Answer)
+		next, ok := s.(state).step(c, a)
+		return ok || a.Lost, next
+	},
+	Equal:             func(a, b any) bool { return a.(state) == b.(state) },
+	DescribeOperation: func(in, out any) string { return Describe(in.(Call), out.(Answer)) },
+	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
+}
+
+func partition(history []porcupine.Operation) [][]porcupine.Operation {
+	at := map[string]int{}
+	var parts [][]porcupine.Operation
+	for _, op := range history {
+		key := op.Input.(Call).Key
+		i, ok := at[key]
+		if !ok {
+			i = len(parts)
+			at[key], parts = i, append(parts, nil)
+		}
+		parts[i] = append(parts[i], op)
+	}
+	return parts
+}
+
+// Describe is a call and its answer on one line, for people.
+func Describe(c Call, a Answer) string {
+	asked := string(c.Verb)
+	if c.Owner != "" {
+		asked += " owner " + c.Owner
+	}
+	if c.Token != 0 {
+		asked += fmt.Sprintf(" token %d", c.Token)
+	}
+	if c.Body != "" {
+		asked += fmt.Sprintf(" %q", c.Body)
+	}
+	if a.Lost {
+		return asked + " → lost"
+	}
+	told := a.Outcome
+	if a.State != "" {
+		told += " " + a.State
+	}
+	if a.Token != 0 {
+		told += fmt.Sprintf(" token %d owner %s attempt %d", a.Token, a.Owner, a.Attempt)
+	}
+	if a.Repeated {
+		told += " repeated"
+	}
+	if a.Body != "" {
+		told += fmt.Sprintf(" %q", a.Body)
+	}
+	return asked + " → " + told
+}

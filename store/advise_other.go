@@ -1,0 +1,6 @@
+//go:build !linux
+
+package store
+
+// forget does nothing here.
+func forget(uintptr) {}
