@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -277,7 +276,7 @@ func ask(ctx context.Context, n *cluster.Node, c linear.Call) linear.Answer {
 	return a
 }
 
-// judge asks porcupine for an order of the calls. What has none is drawn to a file.
+// judge asks porcupine for an order of the calls on each key. What has none is written out.
 func (s *scribe) judge(t testing.TB) {
 	t.Helper()
 	lost := 0
@@ -290,13 +289,11 @@ func (s *scribe) judge(t testing.TB) {
 	if len(s.ops) < 50 || lost > len(s.ops)/2 {
 		t.Errorf("too little happened to mean something")
 	}
-	result, info := porcupine.CheckOperationsVerbose(linear.Model, s.ops, time.Hour)
-	if result == porcupine.Ok {
-		return
+	for _, ops := range linear.ByKey(s.ops) {
+		if result := porcupine.CheckOperationsTimeout(linear.Model, ops, time.Hour); result != porcupine.Ok {
+			t.Errorf("%s: no order of the calls on %s explains what they were told:\n%s", result, ops[0].Input.(linear.Call).Key, linear.History(ops))
+		}
 	}
-	file := filepath.Join(os.TempDir(), "onced-"+filepath.Base(t.Name())+".html")
-	err := porcupine.VisualizePath(linear.Model, info, file)
-	t.Errorf("%s: no order of the calls explains what they were told; drawn to %s (%v)", result, file, err)
 }
 
 // sameTables waits until every node has applied the same entries and compares what came of them.

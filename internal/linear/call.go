@@ -1,8 +1,11 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -86,7 +89,7 @@ func Earliest(begin int64, length time.Duration) int64 {
 
 // Model judges the histories of any number of keys, each by itself.
 var Model = porcupine.Model{
-	Partition: partition,
+	Partition: ByKey,
 	Init:      func() any { return state{} },
 	Step: func(s, in, out any) (bool, any) {
 		c, a := in.(Call), out.(Answer)
@@ -98,7 +101,8 @@ var Model = porcupine.Model{
 	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 }
 
-func partition(history []porcupine.Operation) [][]porcupine.Operation {
+// ByKey parts a history by its calls' keys, each of which is judged by itself.
+func ByKey(history []porcupine.Operation) [][]porcupine.Operation {
 	at := map[string]int{}
 	var parts [][]porcupine.Operation
 	for _, op := range history {
@@ -142,4 +146,17 @@ func Describe(c Call, a Answer) string {
 		told += fmt.Sprintf(" %q", a.Body)
 	}
 	return asked + " → " + told
+}
+
+// History is calls with their answers for people, a line each, in the order they began: from when to when in seconds
+// since the first, who called, what it asked and what it was told.
+func History(ops []porcupine.Operation) string {
+	sorted := slices.SortedStableFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var b strings.Builder
+	for _, op := range sorted {
+		c, first := op.Input.(Call), sorted[0].Call
+		seconds := func(t int64) float64 { return time.Duration(t - first).Seconds() }
+		fmt.Fprintf(&b, "%13.9f to %13.9f  %2d  %s\n", seconds(c.Begin), seconds(c.End), op.ClientId, Describe(c, op.Output.(Answer)))
+	}
+	return b.String()
 }
