@@ -2,9 +2,26 @@ package cluster
 
 import (
 	"context"
+	"reflect"
+
+	"github.com/hashicorp/raft"
 
 	"onced/fsm"
 )
+
+// A future of raft's has a channel that ends it, which Apply and Barrier leave unset.
+func init() {
+	watchFuture = func(n *Node, f raft.Future) {
+		if ours, ok := f.(future); ok {
+			f = ours.ApplyFuture
+		}
+		v := reflect.ValueOf(f)
+		if v.Kind() != reflect.Pointer {
+			return // it is answered already
+		}
+		v.Elem().FieldByName("ShutdownCh").Set(reflect.ValueOf(n.raftEnded))
+	}
+}
 
 // What tests outside the package reach for.
 

@@ -170,6 +170,7 @@ func (n *Node) writeFirst(r *raft.Raft) error {
 // decided waits for a future until the node ends: raft forgets those that its state machine had not taken yet
 // when it is shut down.
 func (n *Node) decided(f raft.Future) error {
+	n.asked(f)
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }()
 	select {

@@ -52,9 +52,10 @@ type Node struct {
 	caughtUp   atomic.Bool                 // has once had everything that the leader had
 	closing    atomic.Bool
 
-	ctx    context.Context // of every goroutine of the node
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	ctx       context.Context // of every goroutine of the node
+	cancel    context.CancelFunc
+	raftEnded chan struct{} // closed when raft was shut down
+	wg        sync.WaitGroup
 
 	working context.Context // of every call that waits to be decided; ends with fail
 	giveUp  context.CancelFunc
@@ -128,6 +129,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	stopping := r.Shutdown()
 	go func() {
 		err := stopping.Error()
+		close(n.raftEnded)
 		n.wg.Wait()
 		ended <- err
 	}()

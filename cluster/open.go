@@ -32,7 +32,7 @@ const (
 func Open(ctx context.Context, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
 	n := &Node{
-		cfg: cfg, log: cfg.Logger, done: make(chan struct{}),
+		cfg: cfg, log: cfg.Logger, done: make(chan struct{}), raftEnded: make(chan struct{}),
 		route: propose.NewRoutes(), counters: &propose.Counters{},
 		leases: &leases{}, watchers: watch.New(maxWatchers),
 		leadership: leadership{changed: make(chan struct{})}, changes: make(chan struct{}, 1),

@@ -25,11 +25,24 @@ func (l raftLog) Append(data []byte) propose.Future {
 	if r == nil {
 		return failed{fmt.Errorf("there is no cluster yet: %w", propose.ErrNotApplied)}
 	}
+	f := future{r.Apply(data, enqueueTimeout)}
+	l.node.asked(f)
 	if planted.AckBeforeCommit {
-		return hasty{future{r.Apply(data, enqueueTimeout)}, l.node, data}
+		return hasty{f, l.node, data}
 	}
-	return future{r.Apply(data, enqueueTimeout)}
+	return f
 }
+
+// asked sees every future that the node waits for. raft never answers some that it has when it is shut down; who waits for
+// one stays as long as the process, which is about to end. A test's bubble does not end with one, and has futures end with the node.
+func (n *Node) asked(f raft.Future) {
+	if watchFuture != nil {
+		watchFuture(n, f)
+	}
+}
+
+// watchFuture is set by tests only.
+var watchFuture func(*Node, raft.Future)
 
 type failed struct{ err error }
 

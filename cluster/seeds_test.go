@@ -227,7 +227,7 @@ func (s *scribe) note(client int, c linear.Call, a linear.Answer) {
 		return // it says nothing
 	}
 	s.last[c.Key] = max(s.last[c.Key], a.Token)
-	s.ops = append(s.ops, linear.Operations(client, c, a)...)
+	s.ops = append(s.ops, linear.Operation(client, c, a))
 }
 
 // ask makes the call on the node.
@@ -290,7 +290,7 @@ func (s *scribe) judge(t testing.TB) {
 		t.Errorf("too little happened to mean something")
 	}
 	for _, ops := range linear.ByKey(s.ops) {
-		if result := porcupine.CheckOperationsTimeout(linear.Model, ops, time.Hour); result != porcupine.Ok {
+		if result := porcupine.CheckOperationsTimeout(linear.OfOneKey, ops, time.Hour); result != porcupine.Ok {
 			t.Errorf("%s: no order of the calls on %s explains what they were told:\n%s", result, ops[0].Input.(linear.Call).Key, linear.History(ops))
 		}
 	}

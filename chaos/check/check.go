@@ -50,8 +50,8 @@ const (
 
 // Linear has porcupine order the calls of each key. It returns how many keys it could not decide within their time.
 func Linear(calls []porcupine.Operation, perKey time.Duration) (found []Finding, undecided int) {
-	for _, part := range linear.Model.Partition(calls) {
-		switch porcupine.CheckOperationsTimeout(linear.Model, part, perKey) {
+	for _, part := range linear.ByKey(calls) {
+		switch porcupine.CheckOperationsTimeout(linear.OfOneKey, part, perKey) {
 		case porcupine.Illegal:
 			found = append(found, Finding{Linearizability, part[0].Input.(linear.Call).Key, fmt.Sprintf("no order of its %d calls explains the answers", len(part))})
 		case porcupine.Unknown:

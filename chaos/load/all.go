@@ -153,7 +153,7 @@ func (l *Load) note(id int, c linear.Call, told linear.Answer) {
 	if !told.Lost && c.Verb != linear.Get && (told.Outcome == "ok" || told.Outcome == "reserved") {
 		l.Book.Wrote()
 	}
-	l.Book.Note(func(b *history.Book) { b.Calls = append(b.Calls, linear.Operations(id, c, told)...) })
+	l.Book.Note(func(b *history.Book) { b.Calls = append(b.Calls, linear.Operation(id, c, told)) })
 	if told.Token == 0 {
 		return
 	}

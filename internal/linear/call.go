@@ -67,17 +67,6 @@ func Operation(client int, c Call, a Answer) porcupine.Operation {
 	return op
 }
 
-// Operations is a call with its answer, with what its node may have done for it before: a reserve that took longer than its
-// lease may have had the key, by a try whose end the node was not told, and lost it to others before it got what it was
-// told in the end. That try is a call of its own, whose answer was lost. Nobody knew of it, so nobody ran by it.
-func Operations(client int, c Call, a Answer) []porcupine.Operation {
-	ops := []porcupine.Operation{Operation(client, c, a)}
-	if c.Verb == Reserve && c.Retry && a.Outcome == "reserved" && c.End >= Earliest(c.Begin, c.Lease) {
-		ops = append(ops, Operation(client, c, Answer{Lost: true}))
-	}
-	return ops
-}
-
 // Earliest is when something of a length that began at begin or later may be over: the cluster's time may run
 // at 101 %, and is cut to milliseconds. 0 = never.
 func Earliest(begin int64, length time.Duration) int64 {
@@ -88,9 +77,15 @@ func Earliest(begin int64, length time.Duration) int64 {
 }
 
 // Model judges the histories of any number of keys, each by itself.
-var Model = porcupine.Model{
-	Partition: ByKey,
-	Init:      func() any { return state{} },
+var Model = func() porcupine.Model {
+	m := OfOneKey
+	m.Partition = ByKey
+	return m
+}()
+
+// OfOneKey judges one of the histories that [ByKey] returns.
+var OfOneKey = porcupine.Model{
+	Init: func() any { return state{} },
 	Step: func(s, in, out any) (bool, any) {
 		c, a := in.(Call), out.(Answer)
 		next, ok := s.(state).step(c, a)
@@ -101,7 +96,9 @@ var Model = porcupine.Model{
 	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 }
 
-// ByKey parts a history by its calls' keys, each of which is judged by itself.
+// ByKey parts a history by its calls' keys, each of which is judged by itself, and adds what nobody was told of: a try of a
+// reserve that had the key and lost it to others before its call got what it was told in the end. That try is a call of its
+// own, whose answer was lost.
 func ByKey(history []porcupine.Operation) [][]porcupine.Operation {
 	at := map[string]int{}
 	var parts [][]porcupine.Operation
@@ -114,7 +111,29 @@ func ByKey(history []porcupine.Operation) [][]porcupine.Operation {
 		}
 		parts[i] = append(parts[i], op)
 	}
+	for i, part := range parts {
+		for _, op := range part {
+			if c := op.Input.(Call); triedBefore(c, op.Output.(Answer), part) {
+				parts[i] = append(parts[i], Operation(op.ClientId, c, Answer{Lost: true}))
+			}
+		}
+	}
 	return parts
+}
+
+// triedBefore tells whether a try of a reserve that was granted may have been granted before, and have ended so that the same
+// owner may get the key again: by its lease or an unknown outcome under retry, or by a retention. (A release ends its owner.)
+func triedBefore(c Call, a Answer, ofKey []porcupine.Operation) bool {
+	if c.Verb != Reserve || a.Outcome != "reserved" {
+		return false
+	}
+	if !c.Retry {
+		return c.End >= Earliest(c.Begin, c.Retention)
+	}
+	return c.End >= Earliest(c.Begin, c.Lease) || slices.ContainsFunc(ofKey, func(op porcupine.Operation) bool {
+		other := op.Input.(Call)
+		return other.Verb == Unknown && other.Begin > c.Begin && other.Begin < c.End
+	})
 }
 
 // Describe is a call and its answer on one line, for people.

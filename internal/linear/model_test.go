@@ -41,8 +41,20 @@ func again(c Call) Call {
 func tried(taken, end int) []porcupine.Operation {
 	first := again(reserve("a"))
 	first.Key, first.End = "k", int64(end)*int64(time.Millisecond)
-	return append(Operations(1, first, attempt("a", 3, 3)),
+	return append([]porcupine.Operation{Operation(1, first, attempt("a", 3, 3))},
 		at(10, 20, again(reserve("b")), say("request_in_progress")), at(taken, taken+10, again(reserve("b")), attempt("b", 2, 2)))
+}
+
+// ended is a reserve that takes until end and has the key by its second token, though nobody was told the first but others, who see
+// it, settle it and, where that has not ended it, take over and release.
+func ended(policy func(Call) Call, settle Call, end int) []porcupine.Operation {
+	ops := []porcupine.Operation{
+		at(0, end, policy(reserve("a")), got("a", 3)),
+		at(5, 6, policy(Call{Verb: Get}), seen("in_progress", "a", 1)), at(7, 8, policy(settle), say("ok"))}
+	if settle.Verb != Complete {
+		ops = append(ops, at(10, 11, policy(reserve("b")), attempt("b", 2, 2)), at(12, 13, policy(by(Release, 2)), say("ok")))
+	}
+	return ops
 }
 
 func TestHistories(t *testing.T) {
@@ -83,6 +95,10 @@ func TestHistories(t *testing.T) {
 		{"a reserve is tried again after others had the key", true, tried(300, 900)},
 		{"but not before its first lease is over", false, tried(100, 900)},
 		{"nor before that of the others", false, tried(300, 500)},
+		{"or after its first was completed and had ended", true, ended(brief, by(Complete, 1), 1200)},
+		{"but not before it can have", false, ended(brief, by(Complete, 1), 900)},
+		{"or after its first became unknown and was taken over", true, ended(again, by(Unknown, 1), 100)},
+		{"or nothing of the kind", false, ended(again, by(Renew, 1), 100)},
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			if legal := porcupine.CheckOperations(Model, h.ops); legal != h.legal {
