@@ -97,7 +97,7 @@ var OfOneKey = porcupine.Model{
 }
 
 // ByKey parts a history by its calls' keys, each of which is judged by itself, and adds what nobody was told of: a try of a
-// reserve that had the key and lost it to others before its call got what it was told in the end. That try is a call of its
+// reserve that had the key and lost it to others before its call got it again, or its end. That try is a call of its
 // own, whose answer was lost.
 func ByKey(history []porcupine.Operation) [][]porcupine.Operation {
 	at := map[string]int{}
@@ -121,10 +121,11 @@ func ByKey(history []porcupine.Operation) [][]porcupine.Operation {
 	return parts
 }
 
-// triedBefore tells whether a try of a reserve that was granted may have been granted before, and have ended so that the same
-// owner may get the key again: by its lease or an unknown outcome under retry, or by a retention. (A release ends its owner.)
+// triedBefore tells whether a reserve that was granted, or whose answer was lost, may have been granted by an earlier try that
+// ended so that the same owner may get the key again: by its lease or an unknown outcome under retry, or by a retention. (A
+// release ends its owner.)
 func triedBefore(c Call, a Answer, ofKey []porcupine.Operation) bool {
-	if c.Verb != Reserve || a.Outcome != "reserved" {
+	if c.Verb != Reserve || a.Outcome != "reserved" && !a.Lost {
 		return false
 	}
 	if !c.Retry {

@@ -57,6 +57,13 @@ func ended(policy func(Call) Call, settle Call, end int) []porcupine.Operation {
 	return ops
 }
 
+// twice is a reserve that is given up at end. Another takes over, and is taken over, though nobody else reserves.
+func twice(end int) []porcupine.Operation {
+	return []porcupine.Operation{
+		at(0, end, again(reserve("a")), Answer{Lost: true}),
+		at(310, 311, again(reserve("b")), attempt("b", 2, 2)), at(312, 313, again(by(Unknown, 2)), say("ok")), at(330, 331, again(by(Renew, 2)), say("stale_token"))}
+}
+
 func TestHistories(t *testing.T) {
 	complete := Call{Verb: Complete, Token: 1, Body: "b"}
 	done := Answer{Outcome: "replayed", Body: "b"}
@@ -98,6 +105,8 @@ func TestHistories(t *testing.T) {
 		{"or after its first was completed and had ended", true, ended(brief, by(Complete, 1), 1200)},
 		{"but not before it can have", false, ended(brief, by(Complete, 1), 900)},
 		{"or after its first became unknown and was taken over", true, ended(again, by(Unknown, 1), 100)},
+		{"twice by a call whose answer is lost", true, twice(2000)},
+		{"but once only within one lease", false, twice(250)},
 		{"or nothing of the kind", false, ended(again, by(Renew, 1), 100)},
 	} {
 		t.Run(h.name, func(t *testing.T) {
