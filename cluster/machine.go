@@ -114,6 +114,7 @@ const maxExpireBytes = 40
 
 func (m *machine) commit(logs []*raft.Log, responses []any) error {
 	tx := m.table.Begin()
+	defer tx.Close()
 	changes := leaseChanges{Tx: tx}
 	var stamp int64
 	for i, l := range logs {

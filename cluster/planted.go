@@ -25,7 +25,9 @@ func (h hasty) Wait() (*command.Results, error) {
 			return h.future.Wait()
 		}
 	}
-	decided, err := fsm.Apply(h.node.table.Begin(), 1, entry)
+	tx := h.node.table.Begin()
+	defer tx.Close()
+	decided, err := fsm.Apply(tx, 1, entry)
 	if err != nil {
 		return h.future.Wait()
 	}

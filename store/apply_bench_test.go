@@ -73,18 +73,23 @@ func (a *applied) pairs(n, batch int) [][]byte {
 				Headers: []*command.Header{{Name: []byte("Content-Type"), Value: []byte("application/json")}}},
 		}}})
 	}
-	// Half of an entry are reserves, half completes of those of two entries before.
+	// Half of an entry are reserves, half completes of those of two entries before; of entries with one command every other one is a reserve.
 	var entries [][]byte
-	half := batch / 2
+	half := max(batch/2, 1)
 	for at := 0; at < n+2*half; at += half {
 		var commands []*command.Command
 		if at < n {
 			commands = append(commands, reserves[at:min(at+half, n)]...)
 		}
+		if batch == 1 && at < n { // as a lone caller's do
+			entries, commands = append(entries, a.entry(commands)), nil
+		}
 		if from := at - 2*half; from >= 0 {
 			commands = append(commands, completes[from:min(from+half, n)]...)
 		}
-		entries = append(entries, a.entry(commands))
+		if len(commands) > 0 {
+			entries = append(entries, a.entry(commands))
+		}
 	}
 	return entries
 }
@@ -109,7 +114,7 @@ func BenchmarkApply(b *testing.B) {
 	defer func() { mustClose(b, d) }()
 	a := &applied{b: b, table: d.Table(), random: rand.NewChaCha8([32]byte{1})}
 	a.run(keys, 256)
-	for _, batch := range []int{16, 128} {
+	for _, batch := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("commands=%d", batch), func(b *testing.B) {
 			a.b = b
 			before := a.written()

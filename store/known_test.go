@@ -90,6 +90,7 @@ func TestKnownOfARestoredTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx := d.Table().Begin()
+	defer tx.Close()
 	if row, err := tx.Row(a); row != nil || err != nil {
 		t.Errorf("a row of the old table: %v, %v", row, err)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -133,6 +134,53 @@ func rowOf(from pebble.Reader, id onced.ID) (*fsm.Row, error) {
 		return nil, fmt.Errorf("reading the row of %q: %w", id, err)
 	}
 	return row, nil
+}
+
+// rowLookUp looks up rows of one moment, most of which are not there: other than Pebble's Get it asks the filters of the lowest
+// level too, where nearly all rows are.
+type rowLookUp struct {
+	iter *pebble.Iterator
+}
+
+func (d *db) lookUp() (*rowLookUp, error) {
+	iter, err := d.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceRow}, UpperBound: spaceEnd(spaceRow), UseL6Filters: true})
+	if err != nil {
+		return nil, fmt.Errorf("reading rows: %w", err)
+	}
+	return &rowLookUp{iter}, nil
+}
+
+// row returns nil when there is no row.
+func (l *rowLookUp) row(id onced.ID) (*fsm.Row, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	var buf [128]byte
+	key := idKey(buf[:0], spaceRow, id)
+	// Without a Split of the table's own a prefix is a whole key.
+	if !l.iter.SeekPrefixGE(key) || !bytes.Equal(l.iter.Key(), key) {
+		if err := l.iter.Error(); err != nil {
+			return nil, fmt.Errorf("reading the row of %q: %w", id, err)
+		}
+		return nil, nil
+	}
+	v, err := l.iter.ValueAndErr()
+	if err != nil {
+		return nil, fmt.Errorf("reading the row of %q: %w", id, err)
+	}
+	row, err := fsm.DecodeRow(v)
+	if err != nil {
+		return nil, fmt.Errorf("reading the row of %q: %w", id, err)
+	}
+	return row, nil
+}
+
+// Close ends it.
+func (l *rowLookUp) Close() error {
+	if err := l.iter.Close(); err != nil {
+		return fmt.Errorf("reading rows: %w", err)
+	}
+	return nil
 }
 
 func (d *db) counts(tenant string) (fsm.Counts, error) {

@@ -11,7 +11,7 @@ import (
 var _ fsm.Tx = (*Tx)(nil)
 
 // Tx collects the writes of a run of entries. It sees its own writes; the table sees all of
-// them, or none, at Commit. It belongs to one goroutine, and is dropped by forgetting it.
+// them, or none, at Commit. It belongs to one goroutine, and is dropped by Close.
 type Tx struct {
 	table *Table
 	db    *db
@@ -25,6 +25,8 @@ type Tx struct {
 	putRows    []*txRow
 	putCancels []*txCancel
 	putCounts  []*txCounts
+
+	lookUp *rowLookUp // nil until it is needed
 }
 
 // txRow is a row as the table has it, and as the transaction has it.
@@ -87,7 +89,7 @@ func (tx *Tx) row(id onced.ID) (*txRow, error) {
 	r := &txRow{id: id}
 	err := tx.use(func(d *db) (err error) {
 		if r.old = d.known.row(id); r.old == nil {
-			r.old, err = d.row(id)
+			r.old, err = tx.inTable(d, id)
 		}
 		return err
 	})
@@ -97,6 +99,28 @@ func (tx *Tx) row(id onced.ID) (*txRow, error) {
 	r.row = r.old
 	tx.rows[id] = r
 	return r, nil
+}
+
+// inTable returns the table's row, nil when there is none. The table does not change before Commit, so that it does not matter
+// from when the look-up is.
+func (tx *Tx) inTable(d *db, id onced.ID) (row *fsm.Row, err error) {
+	if tx.lookUp == nil {
+		if tx.lookUp, err = d.lookUp(); err != nil {
+			return nil, err
+		}
+	}
+	return tx.lookUp.row(id)
+}
+
+// Close lets go of what the transaction holds of the table, which cannot be closed before. Commit does it too, and it may be called again; no row
+// may be looked up afterwards.
+func (tx *Tx) Close() error {
+	l := tx.lookUp
+	if l == nil {
+		return nil
+	}
+	tx.lookUp = nil
+	return l.Close()
 }
 
 // PutRow implements fsm.Tx.
@@ -215,6 +239,9 @@ func (tx *Tx) Commit(index, term uint64) error {
 	t := tx.table
 	t.writes.Lock()
 	defer t.writes.Unlock()
+	if err := tx.Close(); err != nil {
+		return fmt.Errorf("committing entry %d: %w", index, err)
+	}
 	return tx.use(func(d *db) error {
 		if applied := t.Applied(); index <= applied {
 			return fmt.Errorf("committing entry %d: the table is at %d already", index, applied)

@@ -125,6 +125,7 @@ func (f *filling) entry(n int) error {
 func (f *filling) commit(put func(tx *store.Tx, token uint64) error) error {
 	f.index++
 	tx := f.dir.Table().Begin()
+	defer tx.Close()
 	token := f.index * perEntry
 	if err := put(tx, token); err != nil {
 		return err
