@@ -67,6 +67,19 @@ func compare(ctx context.Context, o options) error {
 	return nil
 }
 
+// again writes the report of a comparison that was made before, as this program would write it now.
+func again(o options) error {
+	data, err := os.ReadFile(o.from)
+	if err != nil {
+		return fmt.Errorf("reading what was measured: %w", err)
+	}
+	c := &comparison{options: o}
+	if c.results, err = report.Read(data); err != nil {
+		return fmt.Errorf("reading %s: %w", o.from, err)
+	}
+	return c.write()
+}
+
 // build builds the programs that are not this one.
 func (c *comparison) build(ctx context.Context) error {
 	self, err := os.Executable()

@@ -45,6 +45,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.from != "" {
+		return again(o)
+	}
 	return compare(ctx, o)
 }
 

@@ -26,6 +26,7 @@ type options struct {
 	keys      int     // of the workload of requests
 	missed    int     // writes that a member misses
 	out, dir  string
+	from      string // a results.json: its report is written again, and nothing measured
 }
 
 // usageError is a wrong command line.
@@ -50,6 +51,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.keys, "keys", 8000, "keys of the workload of requests; half as many repeats")
 	f.IntVar(&o.missed, "missed", 1_000_000, "writes that a member misses in the workload catchup (with --quick 100,000)")
 	f.StringVar(&o.out, "out", "bench-results", "directory for the report: results.md, results.json, plot.svg")
+	f.StringVar(&o.from, "from", "", "write the report of this results.json again, and measure nothing")
 	f.StringVar(&o.dir, "dir", os.TempDir(), "where the data goes: the disk that is measured")
 	if err := f.Parse(args); err != nil {
 		if err == flag.ErrHelp {

@@ -1,6 +1,9 @@
 package report
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+)
 
 // JSON is the results with their medians and the bars.
 func (r *Results) JSON() ([]byte, error) {
@@ -26,4 +29,16 @@ func (r *Results) JSON() ([]byte, error) {
 		Medians map[string]map[string]float64 `json:"medians"`
 		Bars    []map[string]any              `json:"bars"`
 	}{r, medians, bars}, "", "  ")
+}
+
+// Read is the inverse of JSON. Medians and bars are not read: they follow from the samples.
+func Read(data []byte) (*Results, error) {
+	r := New()
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, err
+	}
+	if len(r.Samples) == 0 {
+		return nil, errors.New("it has no samples")
+	}
+	return r, nil
 }

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -20,18 +22,19 @@ var colours = map[string]string{"onced": "#0072b2", "etcd": "#d55e00", "redis": 
 
 // Plot draws pairs a second by the number of callers, and replays a second. "" where neither was measured.
 func (r *Results) Plot() string {
-	top := 0.0
+	top, bottom := 0.0, math.Inf(1)
 	for _, s := range r.Systems {
 		for _, n := range Levels {
-			v, _ := r.value(fmt.Sprintf("pairs%d.rate", n), s)
-			top = max(top, v)
+			if v, ok := r.value(fmt.Sprintf("pairs%d.rate", n), s); ok {
+				top, bottom = max(top, v), min(bottom, v)
+			}
 		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img">`+"\n", plotWidth, plotHeight)
 	fmt.Fprintf(&b, "<title>Durable pairs and replays a second</title>\n"+`<rect width="%d" height="%d" fill="white"/>`+"\n", plotWidth, plotHeight)
 	if top > 0 {
-		r.lines(&b, top)
+		r.lines(&b, top, bottom)
 	}
 	replays := r.barsOf(&b, "replays.rate")
 	b.WriteString("</svg>\n")
@@ -42,14 +45,15 @@ func (r *Results) Plot() string {
 }
 
 // lines draws the left panel; both axes are logarithmic.
-func (r *Results) lines(b *strings.Builder, top float64) {
-	decades := math.Ceil(math.Log10(max(top, 1000)))
+func (r *Results) lines(b *strings.Builder, top, bottom float64) {
+	first := math.Floor(math.Log10(max(bottom, 1)))
+	last := max(math.Ceil(math.Log10(top)), first+1)
 	y := func(v float64) float64 {
-		return panelTop + panelHigh*(1-(math.Log10(max(v, 10))-1)/(decades-1))
+		return panelTop + panelHigh*(last-math.Log10(max(v, 1)))/(last-first)
 	}
 	x := func(i int) float64 { return panelLeft + panelWide*float64(i)/float64(len(Levels)-1)*0.82 + 10 }
 	text(b, panelLeft, panelTop-24, "start", "bold", "Reserve+complete pairs a second, by callers")
-	for d := 1.0; d <= decades; d++ {
+	for d := first; d <= last; d++ {
 		v := math.Pow(10, d)
 		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", panelLeft, y(v), panelLeft+panelWide, y(v))
 		text(b, panelLeft-6, y(v)+4, "end", "normal", number(v))
@@ -57,41 +61,45 @@ func (r *Results) lines(b *strings.Builder, top float64) {
 	for i, n := range Levels {
 		text(b, x(i), panelTop+panelHigh+20, "middle", "normal", fmt.Sprint(n))
 	}
-	var labels []float64
+	text(b, x(len(Levels)-1)/2+x(0)/2, panelTop+panelHigh+42, "middle", "normal", "callers, each sends when it has its answer")
+	var labels []label
 	for _, s := range r.Systems {
 		var points []string
-		last, at := 0.0, 0
+		end := label{system: s}
 		for i, n := range Levels {
 			if v, ok := r.value(fmt.Sprintf("pairs%d.rate", n), s); ok {
 				points = append(points, fmt.Sprintf("%.1f,%.1f", x(i), y(v)))
 				fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(i), y(v), colours[s])
-				last, at = y(v), i
+				end.x, end.y = x(i)+8, y(v)
 			}
 		}
 		if len(points) == 0 {
 			continue
 		}
 		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(points, " "), colours[s])
-		place := apart(labels, last)
-		labels = append(labels, place)
-		text(b, x(at)+8, place+4, "start", "normal", titles[s])
+		labels = append(labels, end)
 	}
+	for _, l := range apart(labels) {
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="%s">%s</text>`+"\n", l.x, l.y+4, colours[l.system], html.EscapeString(titles[l.system]))
+	}
+}
+
+// label is the name of a line, at its end.
+type label struct {
+	system string
+	x, y   float64
 }
 
 // labelHigh is the room that a label needs.
 const labelHigh = 13
 
-// apart moves a label down until it stands on none of those there are.
-func apart(taken []float64, at float64) float64 {
-	for moved := true; moved; {
-		moved = false
-		for _, t := range taken {
-			if math.Abs(t-at) < labelHigh {
-				at, moved = t+labelHigh, true
-			}
-		}
+// apart moves labels down until none stands on another, in the order of their lines.
+func apart(labels []label) []label {
+	slices.SortStableFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
+	for i := 1; i < len(labels); i++ {
+		labels[i].y = max(labels[i].y, labels[i-1].y+labelHigh)
 	}
-	return at
+	return labels
 }
 
 // barsOf draws the right panel, and tells whether there was anything to draw.

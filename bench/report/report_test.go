@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -119,6 +120,35 @@ func TestJSON(t *testing.T) {
 	}
 	if back.Medians["pairs64.rate"]["onced"] != 6000 || len(back.Samples["pairs64.rate"]["onced"]) != 3 {
 		t.Errorf("it holds %+v", back)
+	}
+}
+
+func TestRead(t *testing.T) {
+	r := measured()
+	data, err := r.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Read(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := back.Markdown(), r.Markdown(); got != want {
+		t.Errorf("read again its report is\n%s\nexpected\n%s", got, want)
+	}
+	for _, bad := range []string{"", "[]", "{}"} {
+		if _, err := Read([]byte(bad)); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+}
+
+// TestLabelsFollowTheirLines: names at the ends of lines that lie close together are apart, and in the order of the lines.
+func TestLabelsFollowTheirLines(t *testing.T) {
+	got := apart([]label{{"a", 0, 100}, {"b", 0, 130}, {"c", 0, 101}, {"d", 0, 99}})
+	want := []label{{"d", 0, 99}, {"a", 0, 112}, {"c", 0, 125}, {"b", 0, 138}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
 	}
 }
 

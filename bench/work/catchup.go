@@ -57,7 +57,7 @@ func (l *Load) CatchUp(ctx context.Context, pairs int, perSecond float64, during
 		return got, fmt.Errorf("stopping a member: %w", err)
 	}
 	begun := time.Now()
-	if err := others.fillMany(ctx, "u", pairs, tell); err != nil {
+	if _, err := others.fillMany(ctx, "u", pairs, tell); err != nil {
 		return got, err
 	}
 	got.Filled = time.Since(begun)

@@ -22,17 +22,49 @@ const (
 
 // fillMany is Fill with new keys, of which only some are in memory at once. Where the system has batches every answer is another one: a store that
 // compresses would make next to nothing of so many that are the same. What is behind the front compresses no record with another.
-func (l *Load) fillMany(ctx context.Context, kind string, keys int, tell func(done int)) error {
+// It returns some of the keys.
+func (l *Load) fillMany(ctx context.Context, kind string, keys int, tell func(done int)) (some []string, err error) {
 	various := *l
 	various.various = true
 	const portion = 100_000
 	for done := 0; done < keys; done += portion {
-		n := min(portion, keys-done)
-		if err := various.Fill(ctx, l.names(kind, n), 24*time.Hour, func(more int) { tell(done + more) }); err != nil {
-			return err
+		names := l.names(kind, min(portion, keys-done))
+		if err := various.Fill(ctx, names, 24*time.Hour, func(more int) { tell(done + more) }); err != nil {
+			return nil, err
+		}
+		for i := 0; i < len(names); i += keepEvery {
+			some = append(some, names[i])
 		}
 	}
-	return nil
+	return some, nil
+}
+
+// keepEvery is which keys of a fill are kept: 20,000 of a million.
+const keepEvery = 50
+
+// readSome has every door replay keys of fillMany, so that what a store keeps in memory of what it has read is there.
+func (l *Load) readSome(ctx context.Context, keys []string) error {
+	doors := dial(l.sys.Doors(), callWithin)
+	defer hangUp(doors)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var working sync.WaitGroup
+	for _, c := range callers(doors, len(doors)) {
+		working.Go(func() {
+			for _, key := range keys {
+				body := l.body
+				if l.batches() {
+					body = bodyOf(key, len(l.body))
+				}
+				if err := l.arrived(ctx, c, key, body); err != nil {
+					cancel(fmt.Errorf("reading %s: %w", key, err))
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	return context.Cause(ctx)
 }
 
 // Fill stores completed keys, by batches where the system has them, else by the front's own way. tell is told how many are there, if it is not nil.

@@ -83,7 +83,7 @@ func (l *Load) Replays(ctx context.Context, n int, during time.Duration) (Figure
 	all := callers(doors, n)
 	// A node that lags behind would rightly say so; what is measured begins once every node has them all.
 	for i := range all {
-		if err := l.arrived(ctx, all[i], keys[len(keys)-1]); err != nil {
+		if err := l.arrived(ctx, all[i], keys[len(keys)-1], l.body); err != nil {
 			return Figures{}, err
 		}
 	}
@@ -93,12 +93,12 @@ func (l *Load) Replays(ctx context.Context, n int, during time.Duration) (Figure
 	return f, errors.Join(ctx.Err(), f.Err())
 }
 
-// arrived waits until the caller's door replays key.
-func (l *Load) arrived(ctx context.Context, c *caller, key string) error {
+// arrived waits until the caller's door replays body for key.
+func (l *Load) arrived(ctx context.Context, c *caller, key, body string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	for {
-		err := c.replay(key, l.body)
+		err := c.replay(key, body)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}

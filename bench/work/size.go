@@ -16,7 +16,7 @@ type Size struct {
 	MemoryBytes  int64   // resident in all store processes
 	MemoryGrowth float64 // of that for each key, since before
 	OwnBytes     int64   // of MemoryBytes, without the pages of files
-	FifthBytes   int64   // OwnBytes when a fifth of the keys was there
+	FifthBytes   int64   // OwnBytes when a fifth of the keys was there, and some of them had been read at every door, as at the end
 	WrittenBytes float64 // handed to the disk for each key on each copy
 }
 
@@ -30,20 +30,28 @@ func (l *Load) Size(ctx context.Context, keys int, tell func(done int)) (Size, e
 	if err != nil {
 		return Size{}, err
 	}
-	if err := l.fillMany(ctx, "s", keys/5, tell); err != nil {
+	some, err := l.fillMany(ctx, "s", keys/5, tell)
+	if err != nil {
+		return Size{}, err
+	}
+	if err := l.readSome(ctx, some); err != nil {
 		return Size{}, err
 	}
 	fifth, err := system.OwnMemory(l.sys.Stores())
 	if err != nil {
 		return Size{}, err
 	}
-	if err := l.fillMany(ctx, "s", keys-keys/5, func(more int) { tell(keys/5 + more) }); err != nil {
+	more, err := l.fillMany(ctx, "s", keys-keys/5, func(more int) { tell(keys/5 + more) })
+	if err != nil {
 		return Size{}, err
 	}
 	if err := l.tidy(); err != nil {
 		return Size{}, fmt.Errorf("housekeeping: %w", err)
 	}
 	pause(ctx, settleTime)
+	if err := l.readSome(ctx, append(some, more...)); err != nil {
+		return Size{}, err
+	}
 	after, err := system.Memory(l.sys.Stores())
 	if err != nil {
 		return Size{}, err
