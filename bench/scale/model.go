@@ -24,9 +24,9 @@ type Inputs struct {
 // Defaults are the figures of docs/scale.md.
 func Defaults() *Inputs {
 	return &Inputs{
-		Record: 420, Log: 508, LogWritten: 5_000, Level: 5, Flush: 1, Base: 64 << 20,
-		Between: 64 << 20, Trailing: 128 << 20, Held: 1 << 30, Memory: 190 << 20,
-		Stream: 100e6, Read: 100e-6, Apply: 25e-6, Processor: 380e-6, Sync: 2e-3,
+		Record: 360, Log: 508, LogWritten: 1_000, Level: 3.4, Flush: 2.2, Base: 64 << 20,
+		Between: 64 << 20, Trailing: 128 << 20, Held: 1 << 30, Memory: 272 << 20,
+		Stream: 100e6, Read: 100e-6, Apply: 42e-6, Processor: 189e-6, Sync: 2e-3,
 	}
 }
 
@@ -58,9 +58,14 @@ func (in *Inputs) Levels(l Load) float64 {
 	return 1 + math.Max(0, math.Log10(in.Table(l)/in.Base))
 }
 
-// TableWritten is the bytes that the table writes for each key.
+// TableWritten is the bytes that the table writes for each key, once it is as large as that.
 func (in *Inputs) TableWritten(l Load) float64 {
 	return in.Record * (in.Flush + in.Level*in.Levels(l))
+}
+
+// Filled is the mean of TableWritten while a table is filled to the size of a load: the first keys meet fewer levels.
+func (in *Inputs) Filled(l Load) float64 {
+	return in.TableWritten(l) - in.Record*in.Level*math.Log10E*math.Max(0, 1-in.Base/in.Table(l))
 }
 
 // WrittenPerSecond is the bytes that a node hands to its disk.

@@ -21,7 +21,7 @@ func (in *Inputs) list() []input {
 	return []input{
 		{"record", "table, for each key with an answer of 300 bytes", &in.Record, bytes, "measured"},
 		{"log", "log entries, for each pair", &in.Log, bytes, "measured"},
-		{"log-written", "written by a log of kind `bolt`, for each pair", &in.LogWritten, bytes, "measured"},
+		{"log-written", "written by a log of kind `wal`, for each pair", &in.LogWritten, bytes, "measured"},
 		{"flush", "written by flushes, for each byte of a record", &in.Flush, plain, "fitted"},
 		{"level", "written by each level, for each byte of a record", &in.Level, plain, "fitted"},
 		{"base", "first level", &in.Base, bytes, "code"},
@@ -30,7 +30,7 @@ func (in *Inputs) list() []input {
 		{"held", "log held while a table is on its way", &in.Held, bytes, "code"},
 		{"memory", "resident memory of a node", &in.Memory, bytes, "measured"},
 		{"processor", "processor time of all nodes, for each pair", &in.Processor, seconds, "measured"},
-		{"apply", "processor time of applying, for each pair on each node", &in.Apply, seconds, "computed"},
+		{"apply", "processor time of applying, for each pair on each node", &in.Apply, seconds, "measured"},
 		{"stream", "a new member gets and unpacks its table, a second", &in.Stream, bytes, "guess"},
 		{"read", "one read of a disk", &in.Read, seconds, "guess"},
 		{"sync", "one sync of a disk", &in.Sync, seconds, "guess"},

@@ -77,6 +77,18 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// TestFit holds the model to what --table measured.
+func TestFit(t *testing.T) {
+	for keys, written := range map[float64]float64{1e6: 2350, 2e6: 2732, 3e6: 2915, 4e6: 3078, 5e6: 3206} {
+		if got := Defaults().Filled(Load{Keys: keys}); got < 0.95*written || got > 1.1*written {
+			t.Errorf("%.0f keys: %.0f bytes written for each, measured %.0f", keys, got, written)
+		}
+	}
+	if got, all := Defaults().Filled(Load{Keys: 1e4}), Defaults().TableWritten(Load{Keys: 1e4}); got != all {
+		t.Errorf("within the first level %g, expected %g", got, all)
+	}
+}
+
 // TestSpread holds the hash to spread keys that a counter makes, and the sum of all groups to be all keys.
 func TestSpread(t *testing.T) {
 	in := counted()
