@@ -45,7 +45,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.runs, "runs", 3, "interleaved runs, whose medians are told")
 	f.DurationVar(&o.during, "duration", 2500*time.Millisecond, "of each closed loop")
 	f.BoolVar(&o.quick, "quick", false, "onced and Redis, one run without the slow workloads: two minutes, for every day")
-	f.BoolVar(&o.large, "large", false, "also size, restart and a new member with 5 million keys of onced: some 15 minutes more, and some 10 GiB of disk")
+	f.BoolVar(&o.large, "large", false, "also size, restart and a new member with 5 million keys of onced: some 12 minutes more, and some 10 GiB of disk")
 	f.StringVar(&o.logStore, "log-store", "", "onced's --log-store, bolt or wal (its default)")
 	f.Float64Var(&o.rate, "rate", 300, "pairs a second of the open loop")
 	f.IntVar(&o.keys, "keys", 8000, "keys of the workload of requests; half as many repeats")

@@ -81,7 +81,7 @@ func (r *Results) lone() Bar {
 // flatBytes is how much memory for each key still counts as none: the heap is larger at one moment than at another.
 const flatBytes = 16
 
-// flat is the bar of memory. It is judged from a million keys on, when the caches are full, and without the pages of files: the log's are mapped, and are the kernel's
+// flat is the bar of memory. It is judged from a million keys on, both times after many of them were read, and without the pages of files: the log's are mapped, and are the kernel's
 // to take back.
 func (r *Results) flat() Bar {
 	large := Sizes[1]
