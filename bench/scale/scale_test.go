@@ -99,8 +99,8 @@ func TestSpread(t *testing.T) {
 	if sum != spreadKeys {
 		t.Errorf("%d keys are in the slots", sum)
 	}
-	if got := spread(in, 46); got < 1 || got > 1.05 {
-		t.Errorf("the largest of 46 groups has %.3f of the mean", got)
+	if got := spread(in, 11); got < 1 || got > 1.05 {
+		t.Errorf("the largest of 11 groups has %.3f of the mean", got)
 	}
 	skewed := [slots]int{0: spreadKeys}
 	if got := spread(skewed, 4); got != 4 {
