@@ -23,7 +23,7 @@ var plants = []plant{
 	{"local-clock", "a lease is judged on the leader's own clock", "clock-jump,term-leader", []string{check.Linearizability}},
 	{"stale-read", "a read shows this node's own table", "freeze-follower,wire-slow", []string{check.Linearizability}},
 	{"index-apart", "the applied index is written apart from its data", "kill-*", []string{check.Records, check.Linearizability, check.Tables, check.Nodes}},
-	{"new-owner", "a reserve that is tried again has a new owner", "kill-leader,freeze-leader,cut-leader", []string{check.Linearizability}},
+	{"new-owner", "a reserve that is tried again has a new owner", "kill-leader,freeze-leader,cut-leader", []string{check.Linearizability, check.Committed}},
 	{"ghost", "what a reserve left that ended in 503 is not taken back", "freeze-followers,disk-stall,cut-leader", []string{check.Ghosts}},
 	{"forward-twice", "the gateway sends an operation twice", "kill-leader", []string{check.Charges}},
 }
