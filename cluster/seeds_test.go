@@ -289,10 +289,12 @@ func (s *scribe) judge(t testing.TB) {
 	if len(s.ops) < 50 || lost > len(s.ops)/2 {
 		t.Errorf("too little happened to mean something")
 	}
-	for _, ops := range linear.ByKey(s.ops) {
-		if result := porcupine.CheckOperationsTimeout(linear.OfOneKey, ops, time.Hour); result != porcupine.Ok {
-			t.Errorf("%s: no order of the calls on %s explains what they were told:\n%s", result, ops[0].Input.(linear.Call).Key, linear.History(ops))
-		}
+	illegal, undecided := linear.Judge(s.ops, time.Hour)
+	for _, ops := range illegal {
+		t.Errorf("no order of the calls on %s explains what they were told:\n%s", ops[0].Input.(linear.Call).Key, linear.History(ops))
+	}
+	if len(undecided) > 0 {
+		t.Errorf("porcupine does not come to an end with %d keys", len(undecided))
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -192,23 +190,15 @@ func (h *historian) tally() map[string]int {
 	return tally
 }
 
-// judge asks porcupine. What it cannot order is drawn into the test's directory.
+// judge asks porcupine. What it cannot order is written out.
 func (h *historian) judge(t *testing.T) {
 	t.Helper()
 	t.Logf("%d calls: %v", len(h.ops), h.tally())
-	result, info := porcupine.CheckOperationsVerbose(linear.Model, h.ops, time.Minute)
-	switch result {
-	case porcupine.Ok:
-	case porcupine.Unknown:
-		t.Error("porcupine does not come to an end")
-	case porcupine.Illegal:
-		path := filepath.Join(h.c.dir, "history.html")
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		err = porcupine.Visualize(linear.Model, info, f)
-		t.Errorf("there is no order of the calls that explains the answers: see %s (%v)", path, err)
+	illegal, undecided := linear.Judge(h.ops, time.Minute)
+	for _, ops := range illegal {
+		t.Errorf("there is no order of the calls on %s that explains the answers:\n%s", ops[0].Input.(linear.Call).Key, linear.History(ops))
+	}
+	if len(undecided) > 0 {
+		t.Errorf("porcupine does not come to an end with %d keys", len(undecided))
 	}
 }

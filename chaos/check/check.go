@@ -50,15 +50,11 @@ const (
 
 // Linear has porcupine order the calls of each key. It returns how many keys it could not decide within their time.
 func Linear(calls []porcupine.Operation, perKey time.Duration) (found []Finding, undecided int) {
-	for _, part := range linear.ByKey(calls) {
-		switch porcupine.CheckOperationsTimeout(linear.OfOneKey, part, perKey) {
-		case porcupine.Illegal:
-			found = append(found, Finding{Linearizability, part[0].Input.(linear.Call).Key, fmt.Sprintf("no order of its %d calls explains the answers", len(part))})
-		case porcupine.Unknown:
-			undecided++
-		}
+	illegal, open := linear.Judge(calls, perKey)
+	for _, part := range illegal {
+		found = append(found, Finding{Linearizability, part[0].Input.(linear.Call).Key, fmt.Sprintf("no order of its %d calls explains the answers", len(part))})
 	}
-	return found, undecided
+	return found, len(open)
 }
 
 // Execution finds tokens that two callers had, and keys that were run twice under hold.

@@ -78,13 +78,13 @@ func Earliest(begin int64, length time.Duration) int64 {
 
 // Model judges the histories of any number of keys, each by itself.
 var Model = func() porcupine.Model {
-	m := OfOneKey
-	m.Partition = ByKey
+	m := ofOneKey
+	m.Partition = byKey
 	return m
 }()
 
-// OfOneKey judges one of the histories that [ByKey] returns.
-var OfOneKey = porcupine.Model{
+// ofOneKey judges one of the histories that byKey returns.
+var ofOneKey = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(s, in, out any) (bool, any) {
 		c, a := in.(Call), out.(Answer)
@@ -96,10 +96,24 @@ var OfOneKey = porcupine.Model{
 	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 }
 
-// ByKey parts a history by its calls' keys, each of which is judged by itself, and adds what nobody was told of: a try of a
+// Judge has porcupine order the calls of each key, with so much time for each. It returns the histories of the keys whose calls
+// have no order that explains what they were told, and of those that it could not decide in time.
+func Judge(history []porcupine.Operation, perKey time.Duration) (illegal, undecided [][]porcupine.Operation) {
+	for _, part := range byKey(history) {
+		switch porcupine.CheckOperationsTimeout(ofOneKey, part, perKey) {
+		case porcupine.Illegal:
+			illegal = append(illegal, part)
+		case porcupine.Unknown:
+			undecided = append(undecided, part)
+		}
+	}
+	return illegal, undecided
+}
+
+// byKey parts a history by its calls' keys, each of which is judged by itself, and adds what nobody was told of: a try of a
 // reserve that had the key and lost it to others before its call got it again, or its end. That try is a call of its
 // own, whose answer was lost.
-func ByKey(history []porcupine.Operation) [][]porcupine.Operation {
+func byKey(history []porcupine.Operation) [][]porcupine.Operation {
 	at := map[string]int{}
 	var parts [][]porcupine.Operation
 	for _, op := range history {
